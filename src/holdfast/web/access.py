@@ -150,6 +150,7 @@ ACCESS: Mapping[str, Access] = {
         "DELETE /api/prompts/{name:path}",
         "GET /api/settings",
         "PATCH /api/settings",
+        "POST /api/settings/embedded-model",
     ),
 }
 """By the method and the path as the route has it. Pages are for everybody, and need no token."""

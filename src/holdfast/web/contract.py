@@ -25,9 +25,14 @@ from holdfast.core.contract import Clock
 from holdfast.core.secret import Secret
 from holdfast.core.settings import WebSettings
 from holdfast.host import SessionHost
-from holdfast.process import BackgroundTasks
+from holdfast.process import BackgroundTasks, DaemonPool
 from holdfast.web.metrics import Metrics
 from holdfast.web.streams import OpenStreams
+
+
+def fetching_pool() -> DaemonPool:
+    """One download at a time: it may take minutes, and a second one would be the same."""
+    return DaemonPool("model download", 1, 0)
 
 
 def tell_nobody(_model: str) -> None:
@@ -44,6 +49,7 @@ class WebParts:
     """What clients must show. An empty token: clients need none."""
     streams: OpenStreams
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
+    fetching: DaemonPool = field(default_factory=fetching_pool)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)
     on_model: Callable[[str], None] = tell_nobody

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
+from holdfast.models.embedded import embedded_state
 from tests.web.page.browser_page import composer, entries, say, see_answer, see_idle, session_id
 from tests.web.page.gated_model import Call, GatedModel
 from tests.web.page.web_server import WebServer
@@ -212,6 +213,34 @@ def test_the_first_start_asks_for_a_model_and_keeps_its_key_apart(
     assert "sk-very-secret" in (config / "settings.keys.toml").read_text()
     assert (config / "settings.keys.toml").stat().st_mode & 0o077 == 0
     assert "sk-very-secret" not in page.request.get(f"{fresh_server.url}api/settings").text()
+
+
+def test_the_first_start_offers_the_stand_in_and_a_file_of_this_machine(
+    context: BrowserContext, fresh_server: WebServer
+) -> None:
+    state = embedded_state(Path("/nowhere"))
+    if state.weights is None or not state.runtime:
+        pytest.skip(state.missing)
+    page = context.new_page()
+    page.goto(fresh_server.link)
+    setup = page.get_by_role("region", name="Set up a model")
+    offers, use = setup.get_by_label("Provider"), setup.get_by_role("button", name="Use this model")
+    offers.select_option("gguf")
+    expect(setup.get_by_label("Key")).to_have_count(0)
+    expect(use).to_be_disabled()
+    setup.get_by_role("textbox", name="File, by its whole path").fill("/nowhere/model.gguf")
+    use.click()
+    expect(setup.get_by_role("status")).to_contain_text("the model can't be used: ")
+    expect(setup.get_by_role("status")).to_contain_text("/nowhere/model.gguf")
+    offers.select_option("embedded")
+    expect(setup).to_contain_text("98 MB of weights")
+    page.route("**/api/settings/embedded-model", lambda route: route.abort(), times=1)
+    use.click()
+    expect(setup.get_by_role("alert")).to_be_visible()
+    use.click()
+    expect(page.get_by_role("button", name="Model: SmolLM2-135M-Instruct")).to_be_visible()
+    expect(setup).to_have_count(0)
+    assert 'provider = "embedded"' in (fresh_server.folder / "config/holdfast/settings.toml").read_text()
 
 
 def test_a_link_that_fails_explains_itself_and_the_token_signs_in(

@@ -1,5 +1,7 @@
 """`/api/settings`: what is set, where it comes from, and changes of it. Keys go in and never come out."""
 
+import logging
+from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
@@ -7,14 +9,19 @@ from pydantic import BaseModel, Field
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import Settings
+from holdfast.models.embedded import embedded_state
+from holdfast.models.install_embedded import install_embedded, install_runtime
+from holdfast.process import off_loop
 from holdfast.web.bodies import StrictBody
 from holdfast.web.contract import WebDep
 from holdfast.web.problems import ProblemRaised, error_responses
 from holdfast.web.views import View
+from holdfast.wiring import data_folder
 from holdfast.wiring.settings_view import SettingEntry, described_settings
 from holdfast.wiring.settings_writer import change_settings
 from holdfast.wiring.workspace import with_workspace, workspace_of
 
+logger = logging.getLogger(__name__)
 router = APIRouter(prefix="/api/settings", tags=["settings"], responses=error_responses(422))
 
 SECTIONS = frozenset({"model", "memory", "tools", "limits", "host"})
@@ -75,6 +82,18 @@ async def write_settings(web: WebDep, body: SettingsBody) -> SettingsView:
             problem = str(cause)
         web.on_model("")
     return _settings().model_copy(update={"restart": restart, "model_problem": problem})
+
+
+@router.post("/embedded-model", status_code=204, responses=error_responses(503))
+async def fetch_embedded_model(web: WebDep) -> None:
+    """Fetch what the embedded model needs and is not here: its weights (98 MB), its runtime (34 MB)."""
+    await off_loop(web.fetching, _fetch_embedded, data_folder())
+
+
+def _fetch_embedded(folder: Path) -> None:
+    install_runtime(logger.info)
+    if embedded_state(folder).weights is None:
+        install_embedded(folder, logger.info)
 
 
 def _settings() -> SettingsView:
