@@ -207,6 +207,11 @@ def check_provider(name: str, provider: Any) -> MemoryProvider:  # noqa: ANN401 
     return usable
 
 
+def installed_providers() -> list[str]:
+    """The names of the memory providers that installed packages offer."""
+    return sorted({each.name for each in entry_points(group=ENTRY_POINTS)})
+
+
 def _named_class(name: str) -> Factory:
     if name.startswith(HERMES):
         return _hermes_plugin(Path(name.removeprefix(HERMES)))
@@ -216,7 +221,7 @@ def _named_class(name: str) -> Factory:
         return found
     found_points = entry_points(group=ENTRY_POINTS, name=name)
     if not found_points:
-        known = ", ".join(sorted(each.name for each in entry_points(group=ENTRY_POINTS))) or "none"
+        known = ", ".join(installed_providers()) or "none"
         raise ProviderInvalid(name, f"no installed package offers it (known: {known}); or give module:Class")
     loaded: Factory = next(iter(found_points)).load()
     return loaded

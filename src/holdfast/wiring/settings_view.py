@@ -7,8 +7,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from holdfast.core.secret import Secret, without_password
 from holdfast.core.settings_file import Tree, parse_settings
+from holdfast.providers.loader import installed_providers
 from holdfast.wiring.settings_loader import PREFIX, environment, load_settings, settings_path, with_keys
 
+PROVIDERS = "memory.providers"
 Source = Literal["default", "file", "environment"]
 Kind = Literal["text", "number", "yes or no", "choice", "list", "key", "other"]
 
@@ -21,10 +23,13 @@ class SettingEntry:
     value: str
     kind: Kind
     choices: tuple[str, ...]
+    """What it can be; of a list, what is known here."""
     description: str
     source: Source
     variable: str
     is_set: bool
+    items: tuple[str, ...]
+    """Of a list, what is in it."""
 
 
 def described_settings() -> tuple[Path, list[SettingEntry]]:
@@ -45,8 +50,11 @@ def _entry(key: str, value: object, field: Any, tree: Tree) -> SettingEntry:  # 
     in_file = name in tree.get(section, {})
     source: Source = "environment" if variable in environment() else "file" if in_file else "default"
     kind, choices = _kind(value, field.annotation)
+    if key == PROVIDERS:
+        choices = tuple(installed_providers())
+    items = value if kind == "list" and isinstance(value, tuple) else ()
     return SettingEntry(
-        key, _shown(value), kind, choices, field.description or "", source, variable, bool(value)
+        key, _shown(value), kind, choices, field.description or "", source, variable, bool(value), items
     )
 
 

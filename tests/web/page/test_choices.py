@@ -1,6 +1,7 @@
 """What a person chooses on the page (model, place, prompts, settings), and what leaves it as a file."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -180,6 +181,50 @@ def test_settings_say_where_they_come_from_and_are_changed(
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
     page.reload()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
+
+
+def test_memory_rules_and_the_sandbox_are_set_by_choice_and_line_by_line(
+    context: BrowserContext, own_server: WebServer
+) -> None:
+    file = own_server.folder / "config" / "holdfast" / "settings.toml"
+    page = context.new_page()
+    page.goto(own_server.link)
+    page.get_by_role("button", name="Settings").click()
+    panel = page.get_by_role("complementary", name="Settings")
+    providers = panel.get_by_role("group", name="Memory providers")
+    expect(providers.get_by_role("checkbox", name="local")).to_be_checked()
+    providers.get_by_role("checkbox", name="mem0").check()
+    providers.get_by_role("checkbox", name="mem0").uncheck()
+    panel.get_by_text("Others, as module:Class").click()
+    panel.get_by_label("Other memory providers").fill("garden.notes:Notes")
+    panel.get_by_label("Allowed without asking").fill("command:git status *\n\ncommand:ls {a,b}\n")
+    panel.get_by_label("Approval", exact=True).select_option("refuse it without asking")
+    panel.get_by_label("Sandbox", exact=True).select_option("none")
+    panel.get_by_label("Network in the sandbox").select_option("no")
+    panel.get_by_label("More that can be written").fill("not a whole path")
+    panel.get_by_role("button", name="Save 6 changes").click()
+    expect(panel.get_by_role("alert")).to_contain_text("sandbox_writable")
+    assert not file.exists()
+    panel.get_by_label("More that can be written").fill("~/notes")
+    panel.get_by_role("button", name="Save 6 changes").click()
+    expect(panel.get_by_role("status")).to_contain_text("From the next start")
+    written = tomllib.loads(file.read_text())
+    assert written["memory"]["providers"] == ["local", "garden.notes:Notes"]
+    assert written["tools"] == {
+        "allow": ["command:git status *", "command:ls {a,b}"],
+        "approval": "always-refuse",
+        "sandbox": "off",
+        "sandbox_network": False,
+        "sandbox_writable": ["~/notes"],
+    }
+    expect(providers.get_by_role("checkbox", name="local")).to_be_checked()
+    expect(panel.get_by_label("Allowed without asking")).to_have_value(
+        "command:git status *\ncommand:ls {a,b}"
+    )
+    providers.get_by_role("checkbox", name="local").uncheck()
+    panel.get_by_role("button", name="Save 1 change").click()
+    expect(panel.get_by_text("Saved.", exact=True)).to_be_visible()
+    assert tomllib.loads(file.read_text())["memory"]["providers"] == ["garden.notes:Notes"]
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 // Owns the settings view: how the page looks in this browser, the model with its key, memory, tools and their
 // rules, the sandbox. What the environment sets is shown as such; a key goes in and is never shown.
-import { html, useState } from "./lib/base.js";
+import { html, useEffect, useState } from "./lib/base.js";
 import { appearance, change } from "./appearance.js";
 import { Panel, Trouble, useLoaded } from "./panel.js";
 import { api } from "./wire.js";
@@ -101,6 +101,31 @@ export function Outcome({ saved }) {
   </div>`;
 }
 
+const HELP = {
+  "tools.allow": "One rule in each line, KIND:PATTERN, such as “command:git status *” or “write:/home/me/notes/*”. KIND is command, read, write, fetch, or the name of a tool; * stands for anything. What can't be undone is asked about each time.",
+  "tools.approval": "It counts for what no rule allows: commands, files outside the workspace, addresses.",
+};
+const linesOf = (text) => text.split("\n").map((each) => each.trim()).filter(Boolean);
+
+/** Known names to tick, and a line for each that is not known; without known ones only the lines. */
+function List({ id, entry, value, disabled, set }) {
+  const now = value === entry.value ? entry.items : JSON.parse(value);
+  const [written, setWritten] = useState(null); // what is typed keeps its empty lines
+  useEffect(() => setWritten(null), [entry.value]);
+  const others = now.filter((each) => !entry.choices.includes(each));
+  const put = (list) => set(JSON.stringify(list) === JSON.stringify(entry.items) ? entry.value : JSON.stringify(list));
+  const tick = (name) => put(now.includes(name) ? now.filter((each) => each !== name) : [...now, name]);
+  const write = (event) => {
+    setWritten(event.target.value);
+    put([...now.filter((each) => entry.choices.includes(each)), ...linesOf(event.target.value)]);
+  };
+  const shown = written !== null && linesOf(written).join("\n") === others.join("\n") ? written : others.join("\n");
+  const area = html`<textarea id=${id} aria-label=${entry.choices.length ? `Other ${labelOf(entry.key).toLowerCase()}` : null} rows=${Math.min(8, Math.max(2, others.length + 1))} disabled=${disabled} aria-describedby=${`${id}-about`} placeholder="one in each line" value=${shown} onInput=${write}></textarea>`;
+  if (!entry.choices.length) return area;
+  return html`<div role="group" aria-label=${labelOf(entry.key)} class="ticks">${entry.choices.map((each) => html`<label class="check"><input type="checkbox" disabled=${disabled} checked=${now.includes(each)} onChange=${() => tick(each)} /> ${each}</label>`)}</div>
+    <details open=${others.length > 0}><summary class="muted">Others, as module:Class</summary>${area}</details>`;
+}
+
 export function Field({ entry, settings }) {
   const { drafts, setDrafts } = settings;
   const value = drafts[entry.key] ?? entry.value;
@@ -112,19 +137,21 @@ export function Field({ entry, settings }) {
   const fixed = !entry.changeable;
   const usual = { id, disabled: fixed, onInput: (event) => set(event.target.value), "aria-describedby": `${id}-about` };
   return html`<div class="setting">
-    <label for=${id}>${labelOf(entry.key)}</label>
+    ${entry.kind === "list" && entry.choices.length ? html`<b>${labelOf(entry.key)}</b>` : html`<label for=${id}>${labelOf(entry.key)}</label>`}
     ${
       entry.kind === "choice" || entry.kind === "yes or no"
         ? html`<select ...${usual} value=${value}>${entry.choices.map((each) => html`<option value=${each} selected=${each === value}>${CHOICES[each] ?? each}</option>`)}</select>`
-        : entry.kind === "key"
+        : entry.kind === "list"
+          ? html`<${List} id=${id} entry=${entry} value=${value} disabled=${fixed} set=${set} />`
+          : entry.kind === "key"
           ? html`<input ...${usual} type="password" autocomplete="off" placeholder=${entry.is_set ? "a key is kept; write a new one to replace it" : "no key"} value=${drafts[entry.key] ?? ""} />`
           : html`<input ...${usual} value=${value} placeholder=${entry.source === "default" && !value ? "not set" : ""} />`
     }
-    <small id=${`${id}-about`}>${entry.description}${fixed && html`<br /><em>${entry.source === "environment" ? `Set by the environment variable ${entry.variable}.` : "Changed in the settings file."}</em>`}</small>
+    <small id=${`${id}-about`}>${entry.description}${HELP[entry.key] && html`<br />${HELP[entry.key]}`}${fixed && html`<br /><em>${entry.source === "environment" ? `Set by the environment variable ${entry.variable}.` : "Changed in the settings file."}</em>`}</small>
   </div>`;
 }
 
-const CHOICES = { "": "found by itself", true: "yes", false: "no" };
+const CHOICES = { "": "found by itself", true: "yes", false: "no", ask: "ask me", "never-ask": "allow it without asking", "always-refuse": "refuse it without asking", auto: "found by itself", off: "none" };
 
 function Appearance({ page }) {
   const [now, setNow] = useState(appearance());

@@ -34,7 +34,8 @@ class SettingView(View):
     key: str
     value: str = Field(description="empty for a key")
     kind: Literal["text", "number", "yes or no", "choice", "list", "key", "other"]
-    choices: list[str]
+    choices: list[str] = Field(description="what it can be; of a list, what is known here")
+    items: list[str] = Field(description="of a list, what is in it")
     description: str
     source: Literal["default", "file", "environment"] = Field(
         description="what the environment sets can't be changed here"
