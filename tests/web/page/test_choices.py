@@ -30,11 +30,11 @@ def test_search_results_are_grouped_with_title_and_date(
     see_answer(page, "Nothing")
     page.get_by_role("searchbox", name="Search all conversations").fill("quinces")
     expect(page.get_by_text(re.compile(r"\d messages found in 2 conversations"))).to_be_visible()
-    group = page.get_by_role("region", name="Fruit in autumn")
+    group = page.get_by_role("group", name="Fruit in autumn")
     expect(group.get_by_role("heading")).to_contain_text("Fruit in autumn")
     expect(group.locator("h2 time")).to_have_text("today")
     expect(group.get_by_role("listitem")).to_have_count(3)
-    expect(page.get_by_role("region", name="no quinces here").get_by_role("listitem")).to_have_count(1)
+    expect(page.get_by_role("group", name="no quinces here").get_by_role("listitem")).to_have_count(1)
 
 
 def test_the_beginning_of_a_name_entered_before_the_models_are_listed_finds_its_model(

@@ -187,6 +187,62 @@ def test_files_are_attached_and_a_conversation_is_exported(
     assert "## Holdfast\n\nI have read them." in saved.read_text()
 
 
+def test_what_a_turn_changed_is_seen_and_taken_back(
+    signed_in: FirefoxTab, model: GatedModel, server: WebServer
+) -> None:
+    tab = signed_in
+    (server.project / "den.txt").write_text("dug\n")
+    model.will_answer(
+        [Call("edit_file", {"path": "den.txt", "old": "dug", "new": "filled"})], "It is filled."
+    )
+    say(tab, "fill the den")
+    see(tab, "It is filled.")
+    tab.until(IDLE)
+    tab.click(button("Changes"))
+    tab.until("document.querySelector('.panel .diff .added')?.textContent.includes('filled')")
+    tab.click(button("Close Files changed"))
+    tab.click(button("Undo"))
+    tab.click("document.querySelector('dialog[open] input[type=checkbox]')")
+    tab.click(button("Take it back and the files"))
+    tab.until("document.querySelector('dialog[open] li')?.innerText.includes('is as it was before')")
+    assert (server.project / "den.txt").read_text() == "dug\n"
+    tab.click("document.querySelector('dialog[open] button.primary')")
+    tab.until(f"{COMPOSER}.value === 'fill the den'")
+
+
+def test_a_drawing_is_previewed_and_a_prompt_is_kept_changed_and_removed(
+    signed_in: FirefoxTab, model: GatedModel
+) -> None:
+    tab = signed_in
+    model.will_answer("```csv\nname,age\nAda,36\n```\n\n```mermaid\nflowchart LR\n  A --> B\n```\n")
+    say(tab, "draw")
+    tab.until(IDLE)
+    previews = (
+        "[...document.querySelectorAll('.code-head button')].filter((each) => each.textContent === 'Preview')"
+    )
+    tab.until(f"{previews}.length === 2")
+    # The page is told nothing of the frame but whether it could be drawn.
+    tab.run("addEventListener('message', (event) => { globalThis.drawn = event.data.problem }), 0")
+    for place in range(2):
+        tab.run("globalThis.drawn = undefined, 0")
+        tab.click(f"{previews}[{place}]")
+        tab.until("globalThis.drawn === ''")
+        tab.click("[...document.querySelectorAll('dialog[open] button')].at(-1)")
+        tab.until("!document.querySelector('dialog[open]')")
+    tab.click(COMPOSER)
+    tab.keys("Say it as a fox.")
+    tab.click(button("Prompts of your own"))
+    tab.click(button("Keep a new one"))
+    tab.until("document.activeElement?.matches('dialog[open] input')")
+    tab.keys("Fox" + ENTER)
+    tab.click(button("Change Fox"))
+    tab.until("document.activeElement?.matches('dialog[open] input')")
+    tab.keys(" two" + ENTER)
+    tab.until("document.querySelector('dialog[open] .choices strong')?.textContent === 'Fox two'")
+    tab.click(button("Remove Fox two"))
+    tab.until("document.querySelector('dialog[open]')?.innerText.includes('None is kept yet.')")
+
+
 def test_on_a_phone_everything_fits_and_the_list_opens_over_it(
     signed_in: FirefoxTab, model: GatedModel
 ) -> None:

@@ -67,6 +67,12 @@ def test_no_outline_is_drawn_around_what_a_person_clicked(page: Page, model: Gat
     scrolled = page.locator(".scroll")
     scrolled.click(position={"x": 5, "y": 5})
     assert scrolled.evaluate(outline) == "none"
+    for name in ("Memory", "Usage", "Settings", "Chats"):
+        page.locator(".side-views").get_by_role("button", name=name).click()
+        panel = page.get_by_role("complementary", name=name)
+        expect(panel).to_be_focused()
+        assert panel.evaluate(outline) == "none"
+        panel.get_by_role("button", name=f"Close {name}").click()
 
 
 def test_a_time_and_its_unit_are_never_broken_apart(page: Page, model: GatedModel) -> None:

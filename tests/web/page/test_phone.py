@@ -45,6 +45,9 @@ def test_model_workspace_and_tools_are_chosen_for_a_new_chat_and_seen(
     place = phone.get_by_role("button", name=re.compile("^Workspace: "))
     expect(place).to_be_in_viewport(ratio=1)
     expect(place).to_contain_text("Pocket")
+    for name in ("Model: other", "Tools: small"):
+        whole = "each => each.scrollWidth <= each.clientWidth"
+        assert phone.get_by_role("button", name=name).evaluate(whole), "of these three the path is cut first"
     assert not phone.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 

@@ -1,5 +1,6 @@
 """What a person does with conversations: search, edit, regenerate, branch, name, archive, delete, move."""
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -257,26 +258,34 @@ def test_pictures_and_files_are_attached_by_choice_paste_and_drop(page: Page, mo
             FilePayload(name="notes.txt", mimeType="text/plain", buffer=b"remember the milk"),
         ]
     )
+    pasted = png(3, 2)
     page.evaluate(
-        """() => {
+        """(picture) => {
         const given = new DataTransfer();
         given.items.add(new File(['pasted words'], 'pasted.txt', {type: 'text/plain'}));
+        // As a browser hands over a screenshot.
+        given.items.add(new File([new Uint8Array(picture)], 'image.png', {type: 'image/png'}));
         const area = document.querySelector('.composer textarea');
         const usual = {bubbles: true, cancelable: true};
         area.dispatchEvent(new ClipboardEvent('paste', {clipboardData: given, ...usual}));
         const dropped = new DataTransfer();
         dropped.items.add(new File(['dropped words'], 'dropped.md', {type: 'text/markdown'}));
         area.dispatchEvent(new DragEvent('drop', {dataTransfer: dropped, ...usual}));
-    }"""
+    }""",
+        list(pasted),
     )
-    expect(page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_count(4)
+    expect(page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_have_count(5)
     page.get_by_role("button", name="Remove dropped.md").click()
     say(page, "look at these")
     see_answer(page, "I see both.")
-    expect(said(page).last.get_by_role("img", name="Attached image")).to_be_visible()
+    pictures = said(page).last.get_by_role("img", name="Attached image")
+    expect(pictures).to_have_count(2)
+    expect(pictures.last).to_be_visible()
+    assert pictures.last.evaluate("each => [each.naturalWidth, each.naturalHeight]") == [3, 2]
     expect(said(page).last).to_contain_text("notes.txt")
     sent = json.dumps(model.asked[0]["messages"][-1])
-    assert "data:image/png;base64," in sent
+    assert sent.count("data:image/png;base64,") == 2
+    assert base64.b64encode(pasted).decode() in sent
     assert "remember the milk" in sent
     assert "pasted words" in sent
     assert "dropped words" not in sent

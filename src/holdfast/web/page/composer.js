@@ -213,7 +213,7 @@ export function Composer({ id, owner = id, running, blocked, connected, editing,
       )}
     </ul>`
     }
-    <textarea ref=${field} rows="1" aria-label="Message" placeholder=${running ? "Say something while it works…" : "Ask anything…"}
+    <textarea ref=${field} id="message" rows="1" aria-label="Message" placeholder=${running ? "Say something while it works…" : "Ask anything…"}
       data-sending=${sending} value=${text} onInput=${onInput} onKeyDown=${onKeyDown} onPaste=${paste} enterkeyhint="send"></textarea>
     <div class="composer-bar">
       <button type="button" class="icon" aria-label="Attach files" title="Attach files" onClick=${() => files.current.click()}>

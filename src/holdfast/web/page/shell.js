@@ -33,7 +33,7 @@ export function Shell({ page }) {
     },
   };
   return html`<div class=${`shell${page.sideOpen ? " side-open" : ""}${page.panel ? " has-panel" : ""}`}>
-    <a class="skip" href="#/" onClick=${(event) => {
+    <a class="skip" href="#message" onClick=${(event) => {
       event.preventDefault();
       page.focusComposer();
     }}>Skip to the message</a>
@@ -43,9 +43,9 @@ export function Shell({ page }) {
       <${Head} page=${page} />
       <${Banner} connection=${connection} />
       ${session ? html`<${Opened} page=${page} />` : page.opening ? html`<div class="scroll"><div class="loading" role="status">Loading…</div></div>` : html`<${Empty} page=${page} />`}
+      ${page.menu && html`<${page.menu.view} page=${page} ...${page.menu} />`}
     </main>
     ${page.panel && html`<${page.panel.view} page=${page} session=${session} ...${page.panel.props} close=${page.closePanel} />`}
-    ${page.menu && html`<${page.menu.view} page=${page} ...${page.menu} />`}
     ${page.dialog && html`<${page.dialog.view} page=${page} ...${page.dialog.props} close=${page.closeDialog} />`}
     <div class="toasts" role="status" aria-live="polite">${page.toast && html`<div class=${`toast${page.toast.bad ? " bad" : ""}`}>${page.toast.text}</div>`}</div>
   </div>`;

@@ -132,7 +132,7 @@ function Hits({ found, words, list }) {
       </ul>`
     }
     ${groups.map(
-      (group) => html`<section key=${group.root_id} class="hit-group" aria-label=${nameOf(group)}>
+      (group) => html`<div key=${group.root_id} class="hit-group" role="group" aria-label=${nameOf(group)}>
         <h2 class="hit-head"><a class="clip" href=${`#/s/${group.session_id}/m/${group.seq}`}>${nameOf(group)}</a>${group.archived && html`<span class="tag">archived</span>`}<time>${shortDate(group.last_active)}</time></h2>
         <ul>${group.hits.map(
           (hit) => html`<li key=${`${hit.session_id}:${hit.seq}`}>
@@ -142,7 +142,7 @@ function Hits({ found, words, list }) {
           </a>
         </li>`,
         )}</ul>
-      </section>`,
+      </div>`,
     )}
   </div>`;
 }
