@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python
+PICTURES ?= .cache/pictures
 CODE := $(wildcard src tests tools bench examples)
 
 # Four workers for two cores: tests also wait for processes, deadlines and disks. Each worker imports all tests.
@@ -11,7 +12,7 @@ WORKERS := -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-chats bench-growth bench-soak bench-model eval openai-clients peers surfaces record demo guarantees report-cards release try-wheel docs lock format sync clean chat web
+.PHONY: help test check soak static fast-tests test-backends test-pythons bench bench-recall bench-chats bench-growth bench-soak bench-model eval openai-clients peers surfaces record demo page-pictures guarantees report-cards release try-wheel docs lock format sync clean chat web
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -76,6 +77,11 @@ record: sync ## Play a long conversation over real HTTP and write down what happ
 
 demo: sync ## Play a chat on a terminal and draw what a person sees, for the README
 	$(RUN) -m tools.demo
+
+page-pictures: sync ## Work through 15 turns on the page and take the pictures of docs/web-page.md (the others into PICTURES)
+	mkdir -p $(PICTURES)
+	SHOTS=$(abspath $(PICTURES)) $(RUN) -m pytest tests/web/page/test_working_session.py
+	for each in light-wide-edit dark-wide-view-changes light-phone-code dark-phone-edit; do cp $(PICTURES)/$$each.png docs/page-$$each.png; done
 
 bench-model: sync ## Measure the embedded model: loading, the first token, tokens a second
 	$(RUN) -m bench.embedded

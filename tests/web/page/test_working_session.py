@@ -84,7 +84,7 @@ TURNS: list[tuple[str, list[list[Part] | str]]] = [
 
 @pytest.fixture
 def project_server(tmp_path: Path, _model: GatedModel) -> Iterator[WebServer]:
-    server = WebServer(tmp_path, _model.url, HOLDFAST_TOOLS_ALLOW='["command:python3 *"]')
+    server = WebServer(tmp_path / "shop", _model.url, HOLDFAST_TOOLS_ALLOW='["command:python3 *"]')
     (server.project / "prices.py").write_text(CODE)
     (server.project / "test_prices.py").write_text(TEST)
     (server.project / "run_test.py").write_text(
@@ -103,7 +103,7 @@ def picture(page: Page, name: str) -> None:
 def at(page: Page, text: str, name: str) -> None:
     """Scroll a message to the top, and take a picture."""
     if os.environ.get("SHOTS"):
-        row = page.get_by_text(text, exact=True).first
+        row = page.locator(".said").get_by_text(text, exact=True).first
         row.evaluate("element => element.scrollIntoView({ block: 'start' })")
         picture(page, name)
 
@@ -142,6 +142,7 @@ def test_a_person_works_for_fifteen_turns(
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.goto(project_server.link)
+    expect(page.get_by_role("button", name="Model: gated")).to_be_visible()
     picture(page, "00-first")
     for place, (text, parts) in enumerate(TURNS):
         model.will_answer(*parts)
@@ -154,6 +155,7 @@ def test_a_person_works_for_fifteen_turns(
         see_idle(page)
         last = parts[-1]
         assert isinstance(last, str)
+        expect(page.locator(".maths")).to_have_count(0)
         see_answer(page, re.split(r"[*|`$\n]", last.strip("`"))[0].strip() or "flowchart")
         picture(page, f"{place + 1:02}-wide")
     expect(page.locator("details.tool.failed .output")).to_contain_text("AssertionError")
