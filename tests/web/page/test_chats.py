@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from tests.web.page.browser_page import entries, say, see_answer, see_idle, session_id
 from tests.web.page.chat_accounts import ACCOUNTS, GatewayTraces, said
 from tests.web.page.gated_model import GatedModel
-from tests.web.page.test_accessibility import serious
+from tests.web.page.test_accessibility import findings
 from tests.web.page.test_safety import CORPUS, harmless
 from tests.web.page.web_server import WebServer
 
@@ -154,9 +154,7 @@ def test_what_others_wrote_is_only_text(page: Page, server: WebServer) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_nothing_serious_and_it_fits(
-    chromium: Browser, server: WebServer, scheme: str, width: int
-) -> None:
+def test_axe_finds_nothing_and_it_fits(chromium: Browser, server: WebServer, scheme: str, width: int) -> None:
     with server.store() as db:
         gateway = GatewayTraces(db)
         room = gateway.received("telegram", said("1", "Ada"))
@@ -178,7 +176,7 @@ def test_axe_finds_nothing_serious_and_it_fits(
         view.get_by_role("button", name="Let Eve in").click()
         view.get_by_role("button", name="Drop…").click()
         expect(asked(view)).to_have_count(2)
-        assert serious(page) == []
+        assert findings(page) == []
         panel = page.get_by_role("complementary", name="Chats")
         assert panel.evaluate("box => box.scrollWidth <= box.clientWidth"), "it is wider than its place"
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
