@@ -9,6 +9,7 @@ from holdfast.core.secret import Secret
 from holdfast.core.settings import ModelSettings, Provider, Settings
 from holdfast.models.choice import ADDRESSES, DEFAULT_NAMES, ModelChoice
 from holdfast.models.contract import FREE, ListedModel, Prices
+from holdfast.models.known_prices import PRICES_AS_OF
 from holdfast.models.model_list import described_models, prices
 from holdfast.testing.http_server import HttpAnswer, HttpRequest, LoopbackServer
 from holdfast.wiring.model_opener import describe_models, list_models
@@ -45,8 +46,12 @@ def test_well_known_models_of_a_maker_are_described_by_the_table() -> None:
     [known, dated, other] = described(
         "openai", {"id": "gpt-5-mini"}, {"id": "o3-2025-04-16"}, {"id": "tts-1"}
     )
-    assert known == ListedModel("gpt-5-mini", 400_000, True, True, Prices(0.25, 2, 0.025))
-    assert (dated.calls_tools, dated.sees_pictures, dated.prices) == (True, True, Prices(2, 8, 0.5))
+    assert known == ListedModel("gpt-5-mini", 400_000, True, True, Prices(0.25, 2, 0.025, PRICES_AS_OF))
+    assert (dated.calls_tools, dated.sees_pictures, dated.prices) == (
+        True,
+        True,
+        Prices(2, 8, 0.5, PRICES_AS_OF),
+    )
     assert other == ListedModel("tts-1")
     for provider in ("openai", "anthropic"):
         [usual] = described(provider, {"id": DEFAULT_NAMES[provider]})
@@ -63,7 +68,7 @@ def test_what_is_set_for_the_model_in_use_goes_first() -> None:
     own = ModelSettings(name="gpt-5", context_window=1000, price_input=7, price_output=8)
     [used, other] = described("openai", {"id": "gpt-5"}, {"id": "gpt-5-nano"}, settings=own)
     assert (used.context_window, used.prices) == (1000, Prices(7, 8))
-    assert (other.context_window, other.prices) == (400_000, Prices(0.05, 0.4, 0.005))
+    assert (other.context_window, other.prices) == (400_000, Prices(0.05, 0.4, 0.005, PRICES_AS_OF))
 
 
 def told_by(
