@@ -5,8 +5,8 @@ RUN := .venv/bin/python
 PICTURES ?= .cache/pictures
 CODE := $(wildcard src tests tools bench examples)
 
-# Four workers for two cores: tests also wait for processes, deadlines and disks. Each worker imports all tests.
-WORKERS := -n 4 --dist worksteal
+# Six workers for two cores: tests also wait for processes, deadlines and disks. Each worker imports all tests.
+WORKERS := -n 6 --dist worksteal
 
 # Every test worker, and every program that a test starts, would compile all it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
