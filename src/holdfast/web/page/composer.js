@@ -41,6 +41,7 @@ const keyOf = (id, same) => {
 
 // No answer, or a proxy's word that there is no server behind it.
 const GONE = new Set([0, 502, 503, 504]);
+const AGAIN_MS = 5000;
 const DOCUMENT = /\.(?:pdf|docx|xlsx|pptx)$/i;
 
 function read(file) {
@@ -76,7 +77,8 @@ export function Composer({ id, owner = id, running, blocked, connected, editing,
   const [sending, setSending] = useState(null); // what is on its way
   const [problem, setProblem] = useState(null);
   const [over, setOver] = useState(false);
-  const [held, setHeld] = useState(null); // how a message goes that waits for the connection
+  const [held, setHeld] = useState(null); // how a message goes that waits for the server
+  const wasConnected = useRef(connected);
   const files = useRef(null);
   const key = useRef(null);
 
@@ -95,8 +97,12 @@ export function Composer({ id, owner = id, running, blocked, connected, editing,
     if (!text) drafts.write(`${id}.key`, "");
   }, [text]);
   useEffect(() => {
-    if (connected && held) submit(held);
-  }, [connected]);
+    const isBack = connected && !wasConnected.current;
+    wasConnected.current = connected;
+    if (!connected || !held) return;
+    const timer = setTimeout(() => submit(held), isBack ? 0 : AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [connected, held]);
   useLayoutEffect(() => {
     const area = field.current;
     area.style.height = "auto";
@@ -120,7 +126,7 @@ export function Composer({ id, owner = id, running, blocked, connected, editing,
     const content = attached.length
       ? [...(words ? [{ type: "text", text: words }] : []), ...attached.map((each) => each.part)]
       : words;
-    const same = JSON.stringify([content, how]);
+    const same = JSON.stringify(content);
     // The same text sent again after a failure is the same message: the server stores it once.
     if (key.current?.same !== same) key.current = { same, key: keyOf(id, same) };
     if (!attached.length && !editing) drafts.write(`${id}.key`, JSON.stringify([key.current.key, same]));
@@ -191,8 +197,8 @@ export function Composer({ id, owner = id, running, blocked, connected, editing,
       setOver(true);
     }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
     ${
-      held && !connected
-        ? html`<div class="held" role="alert"><span><strong>Not sent yet.</strong> It is sent, once, when the server can be reached again.</span>
+      held
+        ? html`<div class="held" role="alert"><span><strong>Not sent yet.</strong> It is sent, once, when the server ${connected ? "takes it" : "can be reached again"}.</span>
           <button type="button" class="quiet" onClick=${() => (keep(), field.current.focus())}>Don't send</button></div>`
         : problem && html`<div class="problem" role="alert"><strong>Not sent.</strong> ${problem.message} ${problem.next}</div>`
     }

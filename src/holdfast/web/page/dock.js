@@ -63,11 +63,11 @@ function Ask({ ask, session, act }) {
   const onKeyDown = (event) => {
     if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey) return;
     const decision = { y: "yes", n: "no", a: "always" }[event.key];
-    if (possible.includes(decision) && armed && !busy) {
-      event.preventDefault();
-      event.stopPropagation();
-      decide(decision);
-    }
+    if (!decision) return;
+    // Here these letters answer or do nothing: elsewhere on the page they begin a chat or open a panel.
+    event.preventDefault();
+    event.stopPropagation();
+    if (possible.includes(decision) && armed && !busy) decide(decision);
   };
   const failed = problem && html`<p class="problem" role="alert">${problem.message} ${problem.next}</p>`;
   if (ask.kind === "question") {
