@@ -17,7 +17,7 @@ class RetryPolicy:
     initial_delay_seconds: float = 1.0
     max_delay_seconds: float = 300.0
     max_attempts: int = 20
-    """A turn that was tried so often alone is set aside; a failed batch counts for none of its turns."""
+    """How many failed attempts of its own a turn has before it is set aside; a failed batch counts for none."""
     failures_to_open: int = 3
 
     def delay(self, failures: int) -> float:

@@ -1,8 +1,9 @@
 """`ApprovalPolicy`: decides whether a request is allowed, refused, or needs a person's approval.
 
 A rule is `KIND:PATTERN`, with a glob pattern for the request's subject: `command:git status*`,
-`write:/home/me/notes/*`. A rule covers a command line only when it covers each command in it. Destructive
-commands always need approval. `open_questions.py` asks the person.
+`write:/home/me/notes/*`. A rule covers a command line only when it covers each command in it. Rules only
+allow, and none covers a destructive command: only the mode `never-ask` lets one run unasked.
+`open_questions.py` asks the person.
 """
 
 import re
