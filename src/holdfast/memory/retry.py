@@ -17,7 +17,7 @@ class RetryPolicy:
     initial_delay_seconds: float = 1.0
     max_delay_seconds: float = 300.0
     max_attempts: int = 20
-    """How many failed attempts of its own a turn has before it is set aside; a failed batch counts for none."""
+    """How many failed attempts of its own set a turn aside; a failed batch counts for none of its turns."""
     failures_to_open: int = 3
 
     def delay(self, failures: int) -> float:
