@@ -91,6 +91,24 @@ def test_conversations_are_left_found_and_gone_back_to(home: Home) -> None:
     assert "\n\nMore of ships.\n" in readable
 
 
+def test_a_number_names_what_the_search_showed_also_where_some_of_it_is_archived(home: Home) -> None:
+    home.script([])
+    with SessionDB(home.database) as db:
+        for name in ("old", "new"):
+            db.create_session(name, source="cli")
+            db.sessions.append_message(name, {"role": "user", "content": f"the {name} trains"})
+        db.conversations.set_archived("new", archived=True)
+    terminal = home.terminal("chat")
+    terminal.see("ready")
+    terminal.type("/search trains")
+    terminal.see("2 found")
+    rows = [row for row in terminal.screen.screen() if re.match(r"  \d  ", row)]
+    (number,) = (row.split()[0] for row in rows if "the new trains" in row)
+    terminal.type(f"/resume {number}")
+    terminal.see(f"> /resume {number}", "> the new trains")
+    assert terminal.leave() == 0
+
+
 def test_a_path_is_a_message_and_no_command(home: Home) -> None:
     home.script(["A file."])
     terminal = home.terminal("chat")

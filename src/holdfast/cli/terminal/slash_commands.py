@@ -5,7 +5,7 @@ from typing import get_args
 
 from holdfast.cli.logs import log_file
 from holdfast.cli.output import write_lines
-from holdfast.cli.session_lookup import day, find_in_list, find_on_host, listed_line, lives_in, named
+from holdfast.cli.session_lookup import day, find_on_host, listed_line, lives_in, named
 from holdfast.cli.terminal.chat import Chat
 from holdfast.cli.terminal.command_names import ABOUT
 from holdfast.cli.terminal.last_turn import show_last_turn
@@ -84,9 +84,9 @@ class SlashCommands:
         host = self._chat.host
         if not wanted:
             session_id = await self._picked()
-        elif self._listed and wanted.isdecimal() and int(wanted) <= len(self._listed):
-            # What was shown may have changed its place since.
-            session_id = find_in_list(wanted, self._listed)
+        elif wanted.isdecimal() and 1 <= int(wanted) <= len(self._listed):
+            # What was shown may have changed its place since, and may be archived.
+            session_id = self._listed[int(wanted) - 1].session.id
         else:
             session_id = await find_on_host(host, wanted)
         if session_id is None:
