@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, cast
 
 from holdfast.core.contract import Message
@@ -10,6 +11,7 @@ from holdfast.core.contract import Message
 HOLDFAST_KEY = "holdfast"
 """The key of a stored message under which Holdfast keeps data that no model API knows."""
 EDITED = "edited"
+"""In that data, of a message that was changed while it waited: the digest of what was sent first."""
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -19,14 +21,20 @@ def holdfast_data(message: Mapping[str, Any] | Message) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def as_edited(message: Message) -> Message:
-    """A message that its writer changed while it waited, with a mark that says so."""
-    return cast("Message", {**message, HOLDFAST_KEY: {**holdfast_data(message), EDITED: True}})
+def as_edited(message: Message, before: Message) -> Message:
+    """What a waiting message is changed into, with a mark that tells what was sent first."""
+    first = holdfast_data(before).get(EDITED) or _digest(before)
+    return cast("Message", {**message, HOLDFAST_KEY: {**holdfast_data(message), EDITED: first}})
 
 
-def is_edited(message: Message) -> bool:
-    """Whether it was changed while it waited: its words are not those that were sent with its key."""
-    return bool(holdfast_data(message).get(EDITED))
+def was_sent_as(stored: Message, message: Message) -> bool:
+    """Whether a stored message was sent as this one; it may have been changed while it waited."""
+    first = holdfast_data(stored).get(EDITED)
+    return stored == message if first is None else first == _digest(message)
+
+
+def _digest(message: Message) -> str:
+    return sha256(json.dumps(message, sort_keys=True).encode()).hexdigest()
 
 
 def text_of(message: Message) -> str:

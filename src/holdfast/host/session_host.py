@@ -344,8 +344,9 @@ class SessionHost:
         self, inbox_id: int, text: str | Message, mode: Mode | None = None
     ) -> InboxMessage:
         """Change a message that still waits, and how it waits; `NotWaiting` once a turn has taken it."""
-        checked = await user_message(text, self.model, self._call)
-        message = Checked(as_edited(checked.message))
+        message = await user_message(text, self.model, self._call)
+        if (before := await self.records.sent(inbox_id)) is not None:
+            message = Checked(as_edited(message.message, before.message))
         changed = await self._call(self._db.inbox.edit, inbox_id, message, mode=mode)
         conversation = await self._conversations.open(changed.session_id)
         if mode == "interrupt" and changed.addressed_to is not None:

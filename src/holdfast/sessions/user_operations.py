@@ -187,9 +187,12 @@ def set_user_password(user_id: str, password_hash: str | None, by: str) -> Calla
 
 @operation
 def change_user_password(
-    user_id: str, old_hash: str, new_hash: str, kept_token: str
+    user_id: str, old_hash: str, new_hash: str, kept_token: str | None
 ) -> Callable[[Transaction], bool]:
-    """Replace a password's hash and sign out every browser but one; False when it has changed meanwhile."""
+    """Replace a password's hash and sign out every browser but one; False when it has changed meanwhile.
+
+    With None for the token nobody is signed out: the password is the same, only its hash is newer.
+    """
 
     def work(tx: Transaction) -> bool:
         known = _locked(tx, user_id)
@@ -197,7 +200,7 @@ def change_user_password(
             return False
         tx.queries.set_password_hash(id=user_id, password_hash=new_hash)
         note(tx, known.scope, "password.set", known.scope)
-        for row in tx.queries.list_user_tokens(user_id=user_id):
+        for row in tx.queries.list_user_tokens(user_id=user_id) if kept_token is not None else ():
             token = UserToken(*row)
             other = token.kind == "sign-in" and token.id != kept_token
             if other and tx.queries.revoke_user_token(id=token.id):

@@ -219,10 +219,11 @@ class Users:
         """Keep a password's hash, never the password; None takes the password away."""
         self._engine.write(set_user_password(user_id, password_hash, by))
 
-    def change_password_hash(self, user_id: str, old: str, new: str, *, kept_token: str) -> bool:
+    def change_password_hash(self, user_id: str, old: str, new: str, *, kept_token: str | None) -> bool:
         """Replace a password's hash and sign out every browser but that of one token, at once.
 
-        False, and nothing is changed, when the hash is not `old` any more.
+        With None for the token nobody is signed out. False, and nothing is changed, when the hash is not
+        `old` any more.
         """
         return self._engine.write(change_user_password(user_id, old, new, kept_token))
 

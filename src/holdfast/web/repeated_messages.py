@@ -1,7 +1,7 @@
 """A request with a key that an earlier message has: it is that request again, or another one and refused."""
 
 from holdfast.core.contract import Message
-from holdfast.core.messages import is_edited
+from holdfast.core.messages import was_sent_as
 from holdfast.host import Accepted, SessionHost
 from holdfast.web.problems import ProblemRaised
 
@@ -11,10 +11,8 @@ async def refuse_another_message(host: SessionHost, accepted: Accepted, message:
     if not accepted.is_repeat:
         return
     stored = await host.records.sent(accepted.inbox_id)
-    if stored is None or is_edited(stored.message):
-        return
     checked, _ = await host.checked(message)
-    if stored.message != checked.message:
+    if stored is not None and not was_sent_as(stored.message, checked.message):
         raise ProblemRaised(
             409,
             "KeyUsed",

@@ -153,6 +153,8 @@ def test_a_message_that_was_changed_while_it_waited_is_no_other_message_of_its_k
             assert changed.is_success, changed.text
             again = await server.http.post(f"{here}/send", json=second)
             assert (again.status_code, again.json()["inbox_id"]) == (202, waiting), again.text
+            other = await server.http.post(f"{here}/send", json={"text": "another", "key": "k"})
+            assert (other.status_code, other.json()["reason"]) == (409, "KeyUsed")
             first.opened.set()
             await until(lambda: len(db.get_messages(session)) == 4)
             assert (await server.said(session))[-2:] == ["second, changed", "two"]

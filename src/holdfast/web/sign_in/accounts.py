@@ -64,8 +64,8 @@ class AccountSignIns:
         if user is None or not checked.fits or user.disabled is not None:
             await self._refused(user, f"password, from {client}")
             return None
-        if checked.renewed is not None and await self._kept_hash(user) == kept:
-            await self._ask(Users.set_password_hash, user.id, checked.renewed, by=user.scope)
+        if checked.renewed is not None and kept is not None:
+            await self._ask(Users.change_password_hash, user.id, kept, checked.renewed, kept_token=None)
         return await self.token_for(user, f"password, from {client}")
 
     async def hash(self, password: Secret) -> str:
