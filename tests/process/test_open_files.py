@@ -1,6 +1,7 @@
 """What a process derives from its limit of open files, and the limit of the programs that it starts."""
 
 import json
+import resource
 import subprocess
 import sys
 
@@ -44,6 +45,7 @@ def test_programs_get_the_original_limit_whichever_thread_starts_them() -> None:
 def test_event_streams_leave_room_for_other_clients_and_the_reserve(
     limit: int, start_child: StartChild
 ) -> None:
+    limit = min(limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     code, said, complaints = start_child(ROOM.format(limit=limit)).end()
     assert (code, complaints) == (0, "")
     reserved, most, few = json.loads(said)

@@ -49,7 +49,11 @@ export default function Prompts({ page, close }) {
               <button type="button" class="quiet" aria-label=${`Remove ${each.name}`} onClick=${tried(() => api("DELETE", pathOf(each.name)))}>Remove</button></li>`)}
           </ul>
           ${found.value && !items.length && html`<p class="muted">None is kept yet. Keep a text that you send often, and choose it here or with Ctrl+K.</p>`}
-          <div class="buttons"><button type="button" class="primary" onClick=${() => setEdited({ name: "", text: page.field.current?.value ?? "", was: "" })}>Keep a new one</button></div>`
+          ${
+            // Not before the list, which would move it away under a finger.
+            (found.value || found.problem) &&
+            html`<div class="buttons"><button type="button" class="primary" onClick=${() => setEdited({ name: "", text: page.field.current?.value ?? "", was: "" })}>Keep a new one</button></div>`
+          }`
     }
     </div>
   <//>`;
