@@ -253,6 +253,26 @@ def test_a_command_that_names_them_is_asked_about_whatever_the_rules(home: Path,
         "exec -a x ps auxe",
         "env -i PATH=/bin ps auxe",
         "{ps,auxe}",
+        "sudo -u root ps auxe",
+        "timeout -s KILL 5 ps auxe",
+        "nice -n 5 env X=1 ps auxe",
+        "busybox ps auxe",
+        "watch 'ps auxe'",
+        "xargs -n 1 ps auxe",
+        "ssh host 'ps auxe'",
+        "ssh host ps auxe",
+        "su root -c 'ps auxe'",
+        "eval 'ps auxe'",
+        "$SHELL -c 'ps auxe'",
+        "$SUDO ps auxe",
+        "echo 'ps auxe' | sh",
+        "find . -exec ps auxe {} +",
+        "docker exec web ps auxe",
+        "if true; then ps auxe; fi",
+        "X='ps auxe'; $X",
+        "${X:-ps auxe}",
+        "awk 'BEGIN { system(\"ps auxe\") }'",
+        "perl -e 'system \"ps auxe\"'",
         "ps${IFS}auxe",
         "alias list='ps auxe'\nlist",
         "true; ps auxe",
@@ -363,7 +383,14 @@ def test_a_word_that_could_be_any_path_is_covered_by_no_rule(home: Path, command
 
 
 @pytest.mark.parametrize(
-    "command", ["grep -r sk- ~", "ls /", "cd ~/.config && cat x", "grep -r x $HOME", "tar c ~/.local/*"]
+    "command",
+    [
+        "grep -r sk- ~",
+        "ls /",
+        "cd ~/.config && cat x",
+        "grep -r x $HOME",
+        "tar c ~/.local/*",
+    ],
 )
 def test_a_command_that_names_a_folder_above_them_is_covered_by_no_rule(home: Path, command: str) -> None:
     request = command_request(command, home / "project", {"HOME": str(home)}, own(home))
@@ -425,6 +452,16 @@ def test_a_command_that_runs_in_a_folder_above_them_is_covered_by_no_rule(home: 
         "ps -ef",
         "ps -u root",
         "find . -name '*.py'",
+        "git commit -m 'use ps here'",
+        'git commit -m "ps release"',
+        "git commit -m 'ps release' && git push",
+        "rg 'ps here' src",
+        "docker compose ps web",
+        "sudo docker compose ps web",
+        "docker-compose ps -a cache",
+        "grep ps Makefile",
+        "which ps tree",
+        "command -v ps tree",
     ],
 )
 def test_an_ordinary_command_in_a_project_is_as_before(home: Path, command: str) -> None:

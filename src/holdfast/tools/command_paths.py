@@ -44,7 +44,7 @@ def command_request(
     check.near = bool(own.within(Path(os.path.realpath(folder))))
     for path in dict.fromkeys(words.paths()):
         check.add(path)
-    if check.names_own() or not words.readable or shows_environments(words.all_commands):
+    if check.names_own() or not words.readable or shows_environments(words.run_commands):
         return replace(request, own_files=True, reason=_join_reasons(reason, "names Holdfast's own files"))
     if check.near:
         near_reason = "could reach Holdfast's own files, which are in a folder that it names or runs in"

@@ -19,6 +19,67 @@ READ_AS_FLAGS = "gstu"
 DASHED = re.compile(rf"-([^{VALUES}]*)([{VALUES}]?)(.*)", re.DOTALL)
 PLAIN = re.compile(rf"[A-Za-z{ANY}{MAYBE}]+[0-9]*")
 UNDERSTOOD = frozenset("ANadefFjlMPyZcHLmTVw")
+BEFORE_PROGRAM = re.compile(r"[A-Za-z_]\w*\+?=.*|-.*|[0-9.]+[smhd]?|[!{(]|\+|BEGIN|END", re.DOTALL)
+"""What may stand before the program: an assignment, an option, a number, a bracket."""
+WRAPPERS = frozenset(
+    {
+        "alias",
+        "ash",
+        "bash",
+        "builtin",
+        "busybox",
+        "chroot",
+        "chrt",
+        "command",
+        "coproc",
+        "dash",
+        "do",
+        "doas",
+        "else",
+        "elif",
+        "env",
+        "eval",
+        "exec",
+        "flock",
+        "function",
+        "if",
+        "ionice",
+        "ksh",
+        "ltrace",
+        "mksh",
+        "nice",
+        "nohup",
+        "nsenter",
+        "parallel",
+        "runuser",
+        "script",
+        "setsid",
+        "sh",
+        "ssh",
+        "stdbuf",
+        "strace",
+        "su",
+        "sudo",
+        "system",
+        "taskset",
+        "then",
+        "time",
+        "timeout",
+        "trap",
+        "unbuffer",
+        "unshare",
+        "until",
+        "watch",
+        "while",
+        "xargs",
+        "zsh",
+    }
+)
+"""These run the program that follows them."""
+WITH_OPERAND = frozenset({"chroot", "exec", "flock", "function", "runuser", "ssh", "su", "taskset"})
+"""Another word may stand between these and the program, as in `ssh host ps`."""
+RUNS_NEXT = frozenset({"exec", "-exec", "-execdir", "-ok", "-okdir"})
+"""What follows one of these is a program, wherever it stands: `find . -exec ps`, `docker exec name ps`."""
 LONG_VALUE = re.compile(
     r"--(cols|columns|date-format|format|[Gg]roup|lines|p?pid|quick-pid|rows|sid|sort|tty|[Uu]ser|width)"
 )
@@ -85,9 +146,28 @@ def _after_ps(command: Command) -> Iterator[list[str]]:
     words = [
         part for word in without_redirections(command) for each in choices(word) for part in _parts(each)
     ]
-    first = next((at for at, word in enumerate(words) if _is_ps(word)), None)
-    if first is not None:
-        yield words[first + 1 :]
+    for start in (0, *(at for at, word in enumerate(words) if at and word in RUNS_NEXT)):
+        if (at := _position(words, start)) is not None:
+            yield words[at + 1 :]
+
+
+def _position(words: list[str], start: int) -> int | None:
+    """Where `ps` is the program that a command runs, itself or by a wrapper."""
+    operands, wrapped = 0, False
+    for at in range(start, len(words)):
+        word = words[at]
+        if _is_ps(word):
+            return at
+        if words[at - 1 : at + 1] in (["command", "-v"], ["command", "-V"]):
+            return None
+        name = word.rpartition("/")[2]
+        if name in WRAPPERS or word in RUNS_NEXT or UNKNOWN.search(word):
+            operands, wrapped = int(name in WITH_OPERAND), True
+        elif not BEFORE_PROGRAM.fullmatch(word) and not (wrapped and words[at - 1].startswith("-")):
+            operands -= 1
+            if operands < 0:
+                return None
+    return None
 
 
 def _parts(word: str) -> list[str]:

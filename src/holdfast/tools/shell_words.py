@@ -33,6 +33,56 @@ BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 RANGES = re.compile(r"\{[^{},]*\.\.[^{},]*\}")
 READS_AGAIN = re.compile(r"#|<<|\b(?:alias|eval|source|trap|\w*sh)\b")
 """With one of these, single quotes may not protect what is in them, or a quote may be none."""
+SHELLS = frozenset(
+    {
+        "sh",
+        "bash",
+        "dash",
+        "ash",
+        "zsh",
+        "ksh",
+        "mksh",
+        "fish",
+        "csh",
+        "tcsh",
+        "busybox",
+        "eval",
+        "source",
+        "ssh",
+        "su",
+        "runuser",
+        "at",
+        "batch",
+    }
+)
+"""With one of these in the line, any text in quotes may be commands."""
+READERS = frozenset(
+    {
+        "alias",
+        "awk",
+        "env",
+        "expect",
+        "find",
+        "flock",
+        "gawk",
+        "hyperfine",
+        "mawk",
+        "node",
+        "parallel",
+        "perl",
+        "php",
+        "python",
+        "python3",
+        "ruby",
+        "screen",
+        "script",
+        "tmux",
+        "trap",
+        "watch",
+    }
+)
+"""These may run commands from the text that they are given in quotes."""
+UNKNOWN = re.compile(f"[{ANY}{MAYBE}]")
 ODD_TILDE = re.compile(r"~[-+]?[0-9]|~-")
 # A name that is written without `$` before it: the command may set that variable.
 WRITTEN_NAME = re.compile(r"(?<![\w$])(?<!\$\{)[A-Za-z_]\w*")
@@ -53,6 +103,8 @@ class ShellWords:
         """Whether the line could be read at all: it may be nested too deeply."""
         self.commands: list[Command] = []
         """The commands with their words, those in quotes and substitutions too."""
+        self.run_commands: list[Command] = []
+        """The commands that may be run: of what is in quotes only what something reads as commands."""
         self._soft: list[Command] = []
         try:
             self._read(command, bare)
@@ -67,12 +119,15 @@ class ShellWords:
         read = partial(read_commands, value=self._value)
         if not reads_again:
             read = partial(read_commands, value=lambda _: MAYBE, unknown=MAYBE)
-        texts = [bare] if reads_again else []
-        for word in (word for each in line.commands for word in each):
-            if PROTECTED.search(word):
-                text = word.replace(TILDE, "~")
-                texts += dict.fromkeys((text, QUOTES.sub("", text)))
-        found = [each for text in texts for each in read(text).commands]
+        texts = dict.fromkeys([bare] if reads_again else [], True)
+        for word, is_run in _quoted(line.commands):
+            text = word.replace(TILDE, "~")
+            for each in (text, QUOTES.sub("", text)):
+                texts[each] = texts.get(each, False) or is_run
+        read_again = {text: read(text).commands for text in texts}
+        found = [each for commands in read_again.values() for each in commands]
+        run = [each for text, commands in read_again.items() if texts[text] for each in commands]
+        self.run_commands = [*line.commands, *run]
         if reads_again:
             self.commands = [*line.commands, *found]
         else:
@@ -154,6 +209,18 @@ def _targets(word: str, after: list[str]) -> list[str]:
         if word.startswith(option):
             return [word.removeprefix(option)]
     return []
+
+
+def _quoted(commands: list[Command]) -> Iterator[tuple[str, bool]]:
+    """The words with text that quotes protect, and whether it may be run as commands."""
+    names = [{word.rpartition("/")[2] for word in words} for words in commands]
+    has_shell = any(SHELLS & each for each in names) or any(words[:1] == ["."] for words in commands)
+    for words, each in zip(commands, names, strict=True):
+        is_run = has_shell or bool(READERS & each) or bool(words and UNKNOWN.search(words[0]))
+        for at, word in enumerate(words):
+            if PROTECTED.search(word):
+                # The first is an assignment, or a part of an expansion: both may be run later.
+                yield word, is_run or at == 0
 
 
 def _joined(folder: str, piece: str) -> str:
