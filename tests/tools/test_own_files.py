@@ -326,6 +326,15 @@ def test_a_command_that_names_them_is_asked_about_whatever_the_rules(home: Path,
         "cd; cat .config/holdfast/settings.toml",
         "cd ~/.config && cat hold*/settings.toml",
         "HOME=/elsewhere; cat ~/.config/holdfast/settings.toml",
+        "cat .?/.config/holdfast/settings.toml",
+        "cat .*/.config/holdfast/settings.toml",
+        "cat .[.]/.config/holdfast/settings.toml",
+        "cat .[[:punct:]]/.config/holdfast/settings.toml",
+        "cat deeper/.?/.?/.config/holdfast/settings.toml",
+        "cd deeper; cd .?; cd .?; cat .config/holdfast/settings.toml",
+        "shopt -u globskipdots; cat .?/.config/holdfast/settings.toml",
+        "sh -c 'cat .?/.config/holdfast/settings.toml'",
+        "cat " + "a/.?/" * 9 + ".?/.config/holdfast/settings.toml",
     ],
 )
 def test_a_word_that_only_the_shell_resolves_counts_as_one_that_names_them(home: Path, command: str) -> None:
@@ -390,6 +399,8 @@ def test_a_word_that_could_be_any_path_is_covered_by_no_rule(home: Path, command
         "cd ~/.config && cat x",
         "grep -r x $HOME",
         "tar c ~/.local/*",
+        "grep -r x .*",
+        "cd .?; grep -r x .",
     ],
 )
 def test_a_command_that_names_a_folder_above_them_is_covered_by_no_rule(home: Path, command: str) -> None:
@@ -462,6 +473,9 @@ def test_a_command_that_runs_in_a_folder_above_them_is_covered_by_no_rule(home: 
         "grep ps Makefile",
         "which ps tree",
         "command -v ps tree",
+        "sed 's/.*/x/' notes.txt",
+        "grep 'one .* two' notes.txt",
+        "ls .[!.]* .[a-z]*",
     ],
 )
 def test_an_ordinary_command_in_a_project_is_as_before(home: Path, command: str) -> None:

@@ -7,7 +7,9 @@ A pattern of file names stays one. Read `command_paths.py` first.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from holdfast.tools.shell_reader import (
@@ -25,6 +27,10 @@ from holdfast.tools.shell_reader import (
 MAX_CHOICES = 64
 MAX_FOLDERS = 16
 MAX_PATHS = 20_000
+MAX_COMPARED = 100
+"""A longer pattern counts by what stands before its first sign."""
+MAX_DOTTED = 3
+"""A path with more patterns that could be `..` may lead anywhere."""
 MARKS = re.compile(f"[{ANY}{MAYBE}{TILDE}{FOLDER}]")
 QUOTES = re.compile(r"\\\n|\$?\"|['\\]")
 PROTECTED = re.compile(rf"[\s;&|()<>`'\"\\${TILDE}]")
@@ -146,13 +152,17 @@ class ShellWords:
     def paths(self) -> Iterator[str]:
         """Each word and part of a word as a whole path, which may hold `..`, patterns, `ANY` and `MAYBE`."""
         words = dict.fromkeys(word for each in self.commands for word in each)
-        pieces = {piece: None for word in words for piece in self._pieces(word)}
+        pieces = {piece: True for word in words for piece in self._pieces(word)}
         for word in dict.fromkeys(word for each in self._soft for word in each):
-            pieces |= dict.fromkeys(self._pieces(word, soft=True))
+            for piece in self._pieces(word, soft=True):
+                pieces.setdefault(piece, False)
         too_many = len(self._folders) > 2 and len(pieces) * len(self._folders) > MAX_PATHS  # noqa: PLR2004
         for folder in [self._folders[0], ANY] if too_many else self._folders:
-            for piece in pieces:
-                yield _joined(folder, piece)
+            for piece, certain in pieces.items():
+                path = _joined(folder, piece)
+                yield path
+                # The last word of a text in quotes is more often a regular expression.
+                yield from _climbing(path, at_end=certain)
 
     def _all_folders(self, start: str) -> list[str]:
         """The folders that the command may be in when a program starts."""
@@ -221,6 +231,30 @@ def _quoted(commands: list[Command]) -> Iterator[tuple[str, bool]]:
             if PROTECTED.search(word):
                 # The first is an assignment, or a part of an expansion: both may be run later.
                 yield word, is_run or at == 0
+
+
+def _climbing(path: str, *, at_end: bool) -> Iterator[str]:
+    """The path with `..` for each pattern that some shells match with it, as `.?` and `.*`."""
+    if "/." not in path:
+        return
+    parts = path.split("/")
+    dotted = [at for at, part in enumerate(parts[: None if at_end else -1]) if _may_climb(part)]
+    if len(dotted) > MAX_DOTTED:
+        yield "/".join((ANY, *parts[dotted[-1] + 1 :]))
+        return
+    for chosen in product((True, False), repeat=len(dotted)):
+        if any(chosen):
+            climbs = {at for at, is_chosen in zip(dotted, chosen, strict=True) if is_chosen}
+            yield "/".join(".." if at in climbs else part for at, part in enumerate(parts))
+
+
+def _may_climb(part: str) -> bool:
+    pattern = UNKNOWN.sub("*", part)
+    if not pattern.startswith(".") or not re.search(r"[*?\[]", pattern):
+        return False
+    if len(pattern) > MAX_COMPARED or re.search(r"\[[:.=]", pattern):  # a class of characters counts as any
+        pattern = re.sub(r"[\[?*].*", "*", pattern, flags=re.DOTALL)
+    return fnmatchcase("..", pattern.replace("[^", "[!"))
 
 
 def _joined(folder: str, piece: str) -> str:
