@@ -111,7 +111,7 @@ def test_a_store_that_runs_goes_on_with_the_connection_that_it_has(
         db.create_session("s", source="test")
         admin.execute("alter role busy connection limit 1")
         db.sessions.append_message("s", user("first"))
-        admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'busy'")
+        admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where usename = 'busy'")
         admin.execute("alter role busy connection limit 0")
         until(lambda: _refused(db))
         admin.execute("alter role busy connection limit -1")
