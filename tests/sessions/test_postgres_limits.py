@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from holdfast.core.errors import ConnectionRefused, StoreUnopenable
+from holdfast.core.errors import ConnectionRefused, StoreUnopenable, StoreUnreachable
 from holdfast.sessions import SessionDB
 from tests.postgres_server import PASSWORD, PostgresServer, own_server
 from tests.sessions.store_fixtures import contents, until, user
@@ -117,6 +117,48 @@ def test_a_store_that_runs_goes_on_with_the_connection_that_it_has(
         admin.execute("alter role busy connection limit -1")
         db.sessions.append_message("s", user("second"))
         assert contents(db.get_messages("s")) == ["first", "second"]
+
+
+def test_a_user_without_the_right_to_connect_is_told_so_at_once(url: str, admin: psycopg.Connection) -> None:
+    with SessionDB.open(url, patience=3) as db:
+        admin.execute("alter database its owner to postgres")
+        admin.execute("revoke connect on database its from public")
+        admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where usename = 'busy'")
+        with pytest.raises(StoreUnreachable, match="may not connect to the database"):
+            db.create_session("lost", source="test")
+        with pytest.raises(StoreUnopenable, match="may not connect to the database"):
+            SessionDB.open(url, patience=DEADLINE)
+        admin.execute("grant connect on database its to busy")
+        db.create_session("s", source="test")
+
+
+@pytest.fixture
+def narrow(server: PostgresServer, url: str, admin: psycopg.Connection) -> Iterator[None]:
+    """The server lets everybody into its database for maintenance, and nobody into another one."""
+    rules = server.folder / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text("host postgres all 127.0.0.1/32 scram-sha-256\n")
+    admin.execute("select pg_reload_conf()")
+    # The server reads its rules anew a moment after it was told to.
+    until(lambda: not _is_let_in(url))
+    yield
+    rules.write_text(before)
+    admin.execute("select pg_reload_conf()")
+    until(lambda: _is_let_in(url))
+
+
+@pytest.mark.usefixtures("narrow")
+def test_a_user_whom_the_rules_let_into_another_database_only_is_told_so_at_once(url: str) -> None:
+    with pytest.raises(StoreUnopenable, match=r"into another database, not into this one.*pg_hba\.conf"):
+        SessionDB.open(url, patience=DEADLINE)
+
+
+def _is_let_in(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def _refused(db: SessionDB) -> bool:

@@ -8,6 +8,7 @@ configured patience.
 import select
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 import psycopg
@@ -19,7 +20,7 @@ from holdfast.core.errors import ConnectionRefused, StoreBusy, StoreClosed, Stor
 from holdfast.sessions.migrations import all_steps
 from holdfast.sessions.postgres.address import Address
 from holdfast.sessions.postgres.errors import gone, words_of
-from holdfast.sessions.postgres.refusal import database_exists, is_answering, takes_nobody
+from holdfast.sessions.postgres.refusal import Entry, entry_of, is_answering, shut_out, takes_nobody
 from holdfast.sessions.postgres.schema import Connection
 
 ONE_WAIT = 0.5
@@ -92,14 +93,21 @@ class Connections:
         failure = self._failure
         if failure is None:
             return StoreBusy(self._address.location, self._patience)
-        location, words = self._address.location, words_of(failure)
-        if not is_answering(self._address):
-            return StoreUnreachable(location, words)
-        if database_exists(failure, self._address) is False:
-            return gone(location, words)
-        if takes_nobody(failure, self._address):
-            return ConnectionRefused(location, words)
-        return StoreUnreachable(location, words)
+        return self._cause(failure, words_of(failure))()
+
+    def _cause(self, failure: psycopg.Error, words: str) -> Callable[[], Exception]:
+        """Ask the server; each call gets an error of its own."""
+        address, seconds = self._address, connect_seconds(self._patience)
+        location = address.location
+        if not is_answering(address, seconds):
+            return partial(StoreUnreachable, location, words)
+        entry = entry_of(failure, address, seconds)
+        if entry is Entry.ABSENT:
+            return partial(gone, location, words)
+        why = shut_out(entry, failure, address, seconds)
+        if why is None and takes_nobody(failure, address, seconds):
+            return partial(ConnectionRefused, location, words)
+        return partial(StoreUnreachable, location, why or words)
 
 
 def _reporting_to(note: Callable[[psycopg.Error | None], None]) -> type[Connection]:
@@ -119,11 +127,16 @@ def _reporting_to(note: Callable[[psycopg.Error | None], None]) -> type[Connecti
     return Reporting
 
 
+def connect_seconds(patience: float) -> int:
+    """How long one attempt to connect may take; libpq takes two seconds at least."""
+    return max(2, min(LONGEST_CONNECT, int(patience)))
+
+
 def connect_settings(patience: float) -> dict[str, Any]:
     """How every connection is made."""
     return {
         "autocommit": True,
-        "connect_timeout": max(2, min(LONGEST_CONNECT, int(patience))),
+        "connect_timeout": connect_seconds(patience),
         # `holdfast store upgrade --plan` tells by it which programs are connected.
         "fallback_application_name": f"holdfast {all_steps('postgres')[-1].name}",
     }

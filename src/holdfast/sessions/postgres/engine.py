@@ -32,7 +32,13 @@ from holdfast.core.errors import (
 from holdfast.process import DaemonPool, off_loop
 from holdfast.sessions.contract import OWNER, Operation, Transaction
 from holdfast.sessions.postgres.address import Address
-from holdfast.sessions.postgres.connections import LONGEST_CONNECT, Connections, configure, connect_settings
+from holdfast.sessions.postgres.connections import (
+    LONGEST_CONNECT,
+    Connections,
+    configure,
+    connect_seconds,
+    connect_settings,
+)
 from holdfast.sessions.postgres.dialect import PostgresDialect
 from holdfast.sessions.postgres.errors import GONE, RERUN, connection_lost, translate, words_of
 from holdfast.sessions.postgres.notifications import PostgresNotifications
@@ -300,7 +306,7 @@ def _connected(address: Address, patience: float) -> Connection:
         except psycopg.Error as error:
             is_over = clock.monotonic() + LONGEST_PAUSE >= deadline
             if why is None or is_over:
-                why = refusal(error, address)
+                why = refusal(error, address, connect_seconds(patience))
             if is_over or not isinstance(why, ConnectionRefused):
                 raise why from error
         clock.wait(never, LONGEST_PAUSE)
