@@ -6,8 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from holdfast.core.errors import ConnectionRefused, StoreUnopenable, StoreUnreachable
+from holdfast.core.errors import ConnectionRefused, StoreBusy, StoreUnopenable, StoreUnreachable
 from holdfast.sessions import SessionDB
+from holdfast.sessions.postgres.address import Address
+from holdfast.sessions.postgres.connections import Connections
+from holdfast.testing.clock import FakeClock
 from tests.postgres_server import PASSWORD, PostgresServer, own_server
 from tests.sessions.store_fixtures import contents, until, user
 
@@ -19,6 +22,7 @@ OTHERS = (
     "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
 )
 FEW = ("max_connections=6", "superuser_reserved_connections=2")
+WRONG = 'FATAL:  password authentication failed for user "busy"'
 LIMITS = {
     "role": ("alter role busy connection limit 1", "alter role busy connection limit -1"),
     "database": ("alter database its connection limit 1", "alter database its connection limit -1"),
@@ -159,6 +163,39 @@ def _is_let_in(url: str) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def test_one_search_for_the_cause_serves_all_calls_for_a_while(
+    server: PostgresServer, url: str, admin: psycopg.Connection
+) -> None:
+    admin.execute("alter role busy connection limit 0")
+    clock = FakeClock()
+    connections = Connections(Address.parse(url), HASTY, 2, clock)
+
+    def refused() -> bool:
+        try:
+            with connections.borrowed():
+                return False
+        except StoreBusy:  # no attempt has ended yet
+            return False
+        except ConnectionRefused as error:
+            return "too many connections" in str(error)
+
+    def wrong_ones() -> int:
+        logs = (server.folder / "data" / "log").glob("*")
+        return sum(log.read_text().count(WRONG) for log in logs)
+
+    earlier = wrong_ones()
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda _: until(refused), range(6)))
+        until(lambda: wrong_ones() > earlier)
+        clock.advance(60)
+        until(refused)
+        until(lambda: wrong_ones() >= earlier + 2)
+        assert wrong_ones() == earlier + 2
+    finally:
+        connections.close(DEADLINE)
 
 
 def _refused(db: SessionDB) -> bool:

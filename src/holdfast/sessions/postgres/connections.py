@@ -6,8 +6,10 @@ configured patience.
 """
 
 import select
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -15,7 +17,7 @@ import psycopg
 from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from holdfast.core.clock import SystemClock
+from holdfast.core.contract import Clock
 from holdfast.core.errors import ConnectionRefused, StoreBusy, StoreClosed, StoreUnreachable
 from holdfast.sessions.migrations import all_steps
 from holdfast.sessions.postgres.address import Address
@@ -30,16 +32,29 @@ LONGEST_UNUSED = 60.0
 LONGEST_IDLE = 10.0
 """How long a process may stand still inside a transaction: less than a lease, so that nobody who takes its
 conversations over finds them locked."""
+VERDICT_SECONDS = 30.0
+"""How long a cause that was found serves all calls: the search signs in wrongly, and servers count that."""
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What a failure in these words comes from."""
+
+    words: str
+    found: float
+    error: Callable[[], Exception]
 
 
 class Connections:
     """The process's connections to one store."""
 
-    def __init__(self, address: Address, patience: float, most: int) -> None:
+    def __init__(self, address: Address, patience: float, most: int, clock: Clock) -> None:
         self._address = address
         self._patience = patience
-        self._clock = SystemClock()
+        self._clock = clock
         self._failure: psycopg.Error | None = None
+        self._search = threading.Lock()  # guards _verdict; held while the cause is looked for
+        self._verdict: _Verdict | None = None
         self._pool = ConnectionPool(
             address.conninfo,
             connection_class=_reporting_to(self._note),
@@ -93,7 +108,14 @@ class Connections:
         failure = self._failure
         if failure is None:
             return StoreBusy(self._address.location, self._patience)
-        return self._cause(failure, words_of(failure))()
+        words = words_of(failure)
+        with self._search:
+            verdict = self._verdict
+            is_known = verdict is not None and verdict.words == words
+            if verdict is None or not is_known or self._clock.monotonic() - verdict.found >= VERDICT_SECONDS:
+                error = self._cause(failure, words)
+                verdict = self._verdict = _Verdict(words, self._clock.monotonic(), error)
+        return verdict.error()
 
     def _cause(self, failure: psycopg.Error, words: str) -> Callable[[], Exception]:
         """Ask the server; each call gets an error of its own."""

@@ -101,7 +101,7 @@ class PostgresEngine:
         self._queries = load_queries("postgres", "psycopg")
         self._dialect = PostgresDialect()
         prepared(address, patience, lambda connection: migrate(connection, address.location))
-        self._connections = Connections(address, patience, connections)
+        self._connections = Connections(address, patience, connections, self._clock)
         self._row_security = RowSecurity(self._with_connection)
         self.notifications = PostgresNotifications(address, patience)
         self._pid = os.getpid()
