@@ -12,10 +12,12 @@ from holdfast.core.errors import SessionNotFound, TurnNotFound
 from holdfast.host import SessionHost
 from holdfast.sessions import SessionDB
 from holdfast.testing.scripted_model import Call
+from holdfast.tools.contract import ApprovalRequest, ToolContext
 from holdfast.tools.file_history import FileHistory
 from holdfast.tools.files import Files
 from holdfast.tools.kept_contents import KeptContents
 from holdfast.tools.opened_file import OpenedFiles
+from tests.agent.agent_fixtures import a_tool, until
 from tests.host.host_fixtures import host_parts
 
 Wait = Callable[[Awaitable[Any]], Any]
@@ -88,5 +90,34 @@ def test_files_are_taken_back_with_the_messages_also_in_a_copy_of_the_conversati
             assert (last.files, a.exists()) == ((), True)
             await host.delete("s", force=True)
             assert await host.files.changes(last.session_id) == []
+
+    wait(scenario())
+
+
+def test_only_the_host_that_runs_a_turn_tells_what_is_in_the_file_that_it_is_about_to_write(
+    store_url: str, wait: Wait, tmp_path: Path
+) -> None:
+    def a_workspace(name: str) -> AgentOptions:
+        (tmp_path / name).mkdir()
+        return AgentOptions(workspace=tmp_path / name)
+
+    # The same disk serves both, so the test tells who reads it, not what is on it.
+    async def run(context: ToolContext, arguments: dict[str, Any]) -> str:
+        return str(await context.person.approve(ApprovalRequest(str(tmp_path / "here" / "a.txt"), "write")))
+
+    script = [Call("write"), "not written"]
+
+    async def scenario() -> None:
+        with SessionDB.open(store_url) as db, SessionDB.open(store_url) as other_db:
+            parts = host_parts(db, script, tools=[a_tool("write", run)], agent_options=a_workspace("here"))
+            (tmp_path / "here" / "a.txt").write_text("old")
+            other_parts = host_parts(other_db, agent_options=a_workspace("there"))
+            async with SessionHost(parts) as here, SessionHost(other_parts) as there:
+                await here.send("s", "write")
+                await until(lambda: db.get_session("s") is not None and bool(db.asks.open("s")))
+                (asked,) = await there.overview.asks("s")
+                assert await there.files.text_before("s", asked.ask_id) is None
+                assert await here.files.text_before("s", asked.ask_id) == "old"
+                assert await there.approve("s", asked.ask_id, "no")
 
     wait(scenario())

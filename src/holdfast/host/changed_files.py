@@ -57,8 +57,12 @@ class ChangedFiles:
     async def text_before(self, session_id: str, ask_id: str) -> str | None:
         """The text that is now in the file which an open approval is about to write; None: there is none.
 
+        None also where another process runs the turn: the file may be on another disk.
+
         Holdfast's own files, which can be allowed only once, are not read for this.
         """
+        if (await self._conversations.open(session_id)).running_turn is None:
+            return None
         live = await self._call(self._parts.db.sessions.live_end, session_id)
         asks = open_asks(await self._call(self._parts.db.asks.open, live), self._parts.clock.now())
         for each in asks:

@@ -210,7 +210,7 @@ class CountedView(BaseModel):
 
 
 class BeforeView(BaseModel):
-    text: str | None = Field(description="null: there is no such file, or none that can be compared")
+    text: str | None = Field(description="null: no such file, none to compare, or another process runs it")
 
 
 class CommandView(BaseModel):
