@@ -416,6 +416,7 @@ class SessionHost:
     def hand_over(self) -> None:
         """Take nothing over any more, and hand over or stop the turns that run; `close` waits for that."""
         self._background.cancel()
+        self._background.spawn(self._recovery.leave())
         for each in list(self._conversations.opened.values()):
             self._background.spawn(each.close(ENDING))
 
