@@ -221,5 +221,31 @@ def test_outputs_that_stay_behind_are_no_reason_to_report_a_deletion_as_failed(
     wait(scenario())
 
 
+def test_what_a_deleted_conversation_kept_is_removed_before_the_next_one_of_its_name_runs(
+    engine: DeletingEngine, db: SessionDB, wait: Wait
+) -> None:
+    begun: list[bool] = []
+
+    async def scenario() -> None:
+        def forget(_: str) -> None:
+            begun.append("s" in host._conversations.opened)  # noqa: SLF001
+
+        parts = replace(host_parts(db, ["one", "two"]), forget_outputs=forget)
+        async with SessionHost(parts) as host:
+            await host.send("s", "first")
+            await until_turns_end(host, "s")
+            engine.hold("after", "delete_conversation")
+            deleting = asyncio.create_task(host.delete("s", force=True))
+            assert await off_loop(parts.pools.work, engine.reached.wait, DEADLINE)
+            db.create_session("s", source="another process")
+            await host.send("s", "second")
+            engine.opened.set()
+            await deleting
+            await until(lambda: _said(db) == ["second"])
+            assert begun == [False]
+
+    wait(scenario())
+
+
 def _said(db: SessionDB) -> list[Any]:
     return [each["content"] for each in db.get_messages("s") if each["role"] == "user"]

@@ -263,11 +263,15 @@ class Conversations:
                 raise  # stopped before it began
         self.changes.touched(conversation.root_id)
         try:
-            await self._call_next(conversation)
+            # First: the next conversation of this name uses the same folders.
             for each in sessions:
                 await off_loop(self._parts.pools.work, self._parts.forget_outputs, each)
         except HoldfastError:
             logger.warning("host.not_tidied_up", extra={"session": conversation.root_id}, exc_info=True)
+        try:
+            await self._call_next(conversation)
+        except HoldfastError:
+            logger.warning("host.next_not_called", extra={"session": conversation.root_id}, exc_info=True)
 
     async def _call_next(self, deleted: Conversation) -> None:
         """Run what was accepted here for a deleted conversation and waits in the next one of its name.

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -85,6 +86,9 @@ class PrivateFolders:
         own = _own_folder(base, conversation)
         held = _lock(own)
         if held is not None:
+            # Under another name: a conversation of the same name may begin meanwhile.
+            with suppress(OSError):
+                own = own.rename(own.with_name(f"{own.name}.{os.fstat(held).st_ino}"))
             _remove(own, held)
             os.close(held)
 
