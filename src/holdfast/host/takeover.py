@@ -26,7 +26,10 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 LOOKS_PER_LEASE = 4
 OTHERS_FIRST = 1.5
-"""How long another's share is left to it. It is longer than the time between two of its looks."""
+"""How long a conversation in another host's share is left to that host.
+
+It is longer than the time between two of that host's looks.
+"""
 LEAVE_SECONDS = 0.5
 LONGEST_PAUSE = 60.0
 """How long a conversation is left alone in which again and again nothing comes of it."""

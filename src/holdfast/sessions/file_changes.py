@@ -80,7 +80,7 @@ class FileChanges:
         return self._engine.read(lambda tx: _turns_said(tx, live_end(tx, session_id)))
 
     def changed_turns(self, session_id: str) -> list[str]:
-        """The turns of `turns` that have changes on record."""
+        """Those of `turns()` that changed files."""
 
         def work(tx: Transaction) -> list[str]:
             live = live_end(tx, session_id)

@@ -24,7 +24,7 @@ from holdfast.web.problems import on_holdfast_error, respond
 class Access(Enum):
     """What an account may ask a route for."""
 
-    FREE = "what is the same for everybody"
+    FREE = "for every account"
     SCOPED = "what the route finds in the account's scope"
     TURN = "the same, and it begins a turn, which the daily limits may refuse"
     OWN = "its own conversation, which the path names"

@@ -56,7 +56,7 @@ async def listed(http: httpx2.AsyncClient) -> list[str]:
     return [each["id"] for each in (await http.get("/v1/models")).json()["data"]]
 
 
-def test_a_model_on_offer_is_used_and_any_other_name_means_the_usual_one(
+def test_a_model_on_offer_is_used_and_any_other_name_leaves_the_sessions_model_as_it_is(
     in_memory: SessionDB, wait: Wait
 ) -> None:
     async def scenario() -> None:

@@ -45,7 +45,7 @@ class ChatRequest(SamplingBody):
     """A chat completion as OpenAI's clients ask for it."""
 
     model: str = Field(
-        default="", description="one of GET /v1/models; any other name is taken for the usual one"
+        default="", description="one of GET /v1/models; any other name leaves the session's as it is"
     )
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=100_000)]
     stream: bool | None = False

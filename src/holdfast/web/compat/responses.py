@@ -52,7 +52,7 @@ class ResponseRequest(SamplingBody):
     """A response as OpenAI's clients ask for it."""
 
     model: str = Field(
-        default="", description="one of GET /v1/models; any other name is taken for the usual one"
+        default="", description="one of GET /v1/models; any other name leaves the session's as it is"
     )
     input: Annotated[str, Field(min_length=1)] | Annotated[list[InputItem], Field(min_length=1)]
     instructions: str | None = None
